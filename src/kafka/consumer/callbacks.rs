@@ -1,0 +1,125 @@
+//! What librdkafka calls during a rebalance, on the worker's own thread from within its safe point.
+//! Leaves events for the worker to pick up; must not touch what the worker holds.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread::Thread;
+
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::base_consumer::PartitionQueue;
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext, Rebalance};
+use rdkafka::error::KafkaError;
+use rdkafka::{ClientContext, TopicPartitionList};
+use tracing::debug;
+
+use crate::core::record::Partition;
+use crate::kafka::{acks, convert};
+
+pub(super) enum Event {
+    Assigned(Partition, Box<PartitionQueue<GroupContext>>),
+    Revoked(Partition),
+}
+
+/// What librdkafka's callbacks leave for the worker.
+pub(super) struct GroupContext {
+    pub(super) consumer: OnceLock<Weak<BaseConsumer<GroupContext>>>,
+    worker: Thread,
+    pub(super) joined: AtomicBool,
+    pub(super) events: Mutex<Vec<Event>>,
+    /// Offsets that are delivered but not yet committed (at-least-once only).
+    pub(super) progress: Mutex<HashMap<Partition, i64>>,
+}
+
+impl GroupContext {
+    /// A context that wakes the calling thread.
+    pub(super) fn of_this_thread() -> GroupContext {
+        GroupContext {
+            consumer: OnceLock::new(),
+            worker: std::thread::current(),
+            joined: AtomicBool::new(false),
+            events: Mutex::default(),
+            progress: Mutex::default(),
+        }
+    }
+
+    /// Splits the queues here, before the assignment takes effect: later, a first message could
+    /// already have gone to the main queue.
+    fn assigned(&self, partitions: &TopicPartitionList) {
+        self.joined.store(true, Ordering::Relaxed);
+        let Some(consumer) = self.consumer.get().and_then(Weak::upgrade) else {
+            return;
+        };
+        for element in partitions.elements() {
+            let Some(mut queue) =
+                consumer.split_partition_queue(element.topic(), element.partition())
+            else {
+                continue;
+            };
+            let worker = self.worker.clone();
+            queue.set_nonempty_callback(move || worker.unpark());
+            let partition = Partition {
+                topic: element.topic().into(),
+                partition: element.partition(),
+            };
+            lock(&self.events).push(Event::Assigned(partition, Box::new(queue)));
+        }
+        self.worker.unpark();
+    }
+
+    fn revoked(&self, consumer: &BaseConsumer<GroupContext>, partitions: &TopicPartitionList) {
+        if consumer.assignment_lost() {
+            lock(&self.progress).clear();
+        } else {
+            self.commit(consumer, CommitMode::Sync);
+        }
+        for element in partitions.elements() {
+            let partition = Partition {
+                topic: element.topic().into(),
+                partition: element.partition(),
+            };
+            lock(&self.events).push(Event::Revoked(partition));
+        }
+        self.worker.unpark();
+    }
+
+    pub(super) fn commit(&self, consumer: &BaseConsumer<GroupContext>, mode: CommitMode) {
+        let progress = std::mem::take(&mut *lock(&self.progress));
+        if progress.is_empty() {
+            return;
+        }
+        let offsets = convert::offsets(progress.iter());
+        // A commit that fails is repeated with the next one; the records are delivered either way.
+        if let Err(error) = consumer.commit(&offsets, mode) {
+            debug!(%error, "cannot commit offsets");
+            let mut kept = lock(&self.progress);
+            for (partition, offset) in progress {
+                kept.entry(partition).or_insert(offset);
+            }
+        }
+    }
+}
+
+impl ClientContext for GroupContext {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        acks::log(level, facility, message);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        debug!(target: "librdkafka", %error, reason);
+    }
+}
+
+impl ConsumerContext for GroupContext {
+    fn pre_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        match rebalance {
+            Rebalance::Assign(partitions) => self.assigned(partitions),
+            Rebalance::Revoke(partitions) => self.revoked(consumer, partitions),
+            Rebalance::Error(error) => debug!(%error, "rebalance"),
+        }
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
