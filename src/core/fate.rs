@@ -82,7 +82,11 @@ impl<'a> Shipment<'a> {
             Err(detail) => Fate::Refuse(Obituary::new(Reason::BadRecord, detail.as_str())),
             // Routes may have changed meanwhile, or somebody else wrote this record.
             Ok(envelope) => match rules.check_target(&envelope.target.topic) {
-                Ok(()) => Fate::Deliver(envelope.clone()),
+                // A shorter table may have ended the wait before the recorded time.
+                Ok(()) => Fate::Deliver(Envelope {
+                    due: waiting.due,
+                    ..envelope.clone()
+                }),
                 Err(obituary) => Fate::Refuse(obituary),
             },
         };

@@ -10,8 +10,9 @@ use super::level::{Level, LevelTable};
 use super::record::{Arrival, Partition, Record, Source};
 use super::time::Timestamp;
 
-/// How far ahead a due time may lie where the level table does not explain it.
-const LONGEST_WAIT: Duration = Duration::from_secs(366 * 86_400);
+/// How far ahead a due time may lie where the level table does not explain it, because the table
+/// was longer once. It bounds how long a record that somebody else wrote can hold up its level.
+const LONGEST_WAIT: Duration = Duration::from_secs(7 * 86_400);
 
 /// Whether a shorter level table also shortens the waits that have begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

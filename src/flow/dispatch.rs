@@ -51,8 +51,8 @@ struct Trial {
     started: Instant,
     /// Acknowledged for good (at-least-once).
     acknowledged: Vec<Option<Stamp>>,
-    /// Suspects, to be sent alone.
-    alone: Vec<bool>,
+    /// How often in a row everything came back without anybody to blame.
+    blameless: u32,
 }
 
 impl<'s> Dispatcher<'s> {
@@ -98,7 +98,6 @@ impl<'s> Dispatcher<'s> {
             let batch = Batch {
                 shipments: &shipments,
                 acknowledged: &trial.acknowledged,
-                alone: &trial.alone,
             };
             match self.delivery.attempt(&batch, offsets, consumer)? {
                 Outcome::Committed(stamps) => {
@@ -230,7 +229,7 @@ impl Trial {
         Trial {
             started: Instant::now(),
             acknowledged: vec![None; count],
-            alone: vec![false; count],
+            blameless: 0,
         }
     }
 

@@ -4,6 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::KafkaError;
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::ProducerContext;
@@ -62,3 +63,19 @@ impl ClientContext for Acks {
 pub(super) fn log(level: RDKafkaLogLevel, facility: &str, message: &str) {
     debug!(target: "librdkafka", ?level, facility, message);
 }
+
+/// The context of clients that only ask: they have nothing to say that their answers do not.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Quiet;
+
+impl ClientContext for Quiet {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        log(level, facility, message);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        debug!(target: "librdkafka", %error, reason);
+    }
+}
+
+impl ConsumerContext for Quiet {}

@@ -81,10 +81,16 @@ impl GroupConsumer {
 
     /// The safe point: serves rebalances, errors and logs, and says what changed.
     pub fn turn(&mut self) -> anyhow::Result<Vec<Change>> {
-        while let Some(event) = self.consumer.poll(Duration::ZERO) {
-            match event {
-                Ok(_) => bail!("a message came through the main queue: a bug, please report it"),
-                Err(error) => self.note(error)?,
+        loop {
+            let served = self.consumer.context().served();
+            match self.consumer.poll(Duration::ZERO) {
+                Some(Ok(_)) => {
+                    bail!("a message came through the main queue: a bug, please report it")
+                }
+                Some(Err(error)) => self.note(error)?,
+                // A poll serves one event and then says "nothing": only two such in a row mean it.
+                None if self.consumer.context().served() == served => break,
+                None => {}
             }
         }
         let events = std::mem::take(&mut *lock(&self.consumer.context().events));

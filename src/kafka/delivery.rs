@@ -19,6 +19,7 @@ use super::targets::{Place, Targets};
 use super::txn::Transactions;
 use crate::config::{Config, Guarantee};
 use crate::core::envelope::HeaderMode;
+use crate::core::fate::Shipment;
 use crate::core::ingress::OwnTopics;
 use crate::core::record::Partition;
 use crate::ops::shutdown::StopFlag;
@@ -147,6 +148,25 @@ impl Delivery {
         self.base_id.is_none()
     }
 
+    /// Whether this record could be produced in a transaction of its own. Nothing of it stays.
+    pub fn can_hold(&mut self, shipment: &Shipment<'_>) -> bool {
+        let batch = Batch {
+            shipments: std::slice::from_ref(shipment),
+            acknowledged: &[None],
+        };
+        match &mut self.kind {
+            Some(Kind::ExactlyOnce(transactions)) => transactions.can_hold(&batch) != Some(false),
+            Some(Kind::AtLeastOnce(_)) | None => true,
+        }
+    }
+
+    /// Whether a record's size is what the broker sees.
+    pub fn is_uncompressed(&self) -> bool {
+        self.config
+            .get("compression.type")
+            .is_none_or(|codec| codec == "none")
+    }
+
     /// Sends the batch; when all of it is in Kafka, so are the offsets.
     pub fn attempt(
         &mut self,
@@ -162,7 +182,7 @@ impl Delivery {
             )),
             Some(Kind::AtLeastOnce(sender)) => {
                 let sent = sender.send_all(batch);
-                if sent.any_refused() {
+                if sent.any_refused() || sent.cut {
                     return Ok(Outcome::Refused(sent.answers));
                 }
                 consumer.progress(offsets);

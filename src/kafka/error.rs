@@ -10,6 +10,8 @@ pub enum Blame {
     Nobody,
     /// Perhaps this record's: the broker judges whole batches, so it is guilty only if it fails alone.
     Suspect(Guilt),
+    /// This record's: it was alone in its batch.
+    Guilty(Guilt),
     /// The partition did not answer in time.
     Silent,
     /// The topic's: it cannot be written now.

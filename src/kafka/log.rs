@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
+use super::acks::Quiet;
 use super::convert;
 use super::settings::{self, Role};
 use crate::config::Config;
@@ -17,7 +18,7 @@ const ASK: Duration = Duration::from_secs(5);
 
 /// A client that only asks.
 pub struct Log {
-    consumer: BaseConsumer,
+    consumer: BaseConsumer<Quiet>,
 }
 
 impl std::fmt::Debug for Log {
@@ -32,15 +33,23 @@ impl Log {
         let mut client: ClientConfig = settings::consumer(config, Role::Scanner, 0);
         client.remove("group.instance.id");
         Ok(Log {
-            consumer: client.create().context("cannot create a consumer")?,
+            consumer: client
+                .create_with_context(Quiet)
+                .context("cannot create a consumer")?,
         })
     }
 
     /// The first offset that is left, and the one that the next record will get.
     pub fn ends(&self, partition: &Partition) -> anyhow::Result<(i64, i64)> {
-        let ends = self
-            .consumer
-            .fetch_watermarks(&partition.topic, partition.partition, ASK);
+        let ask = || {
+            self.consumer
+                .fetch_watermarks(&partition.topic, partition.partition, ASK)
+        };
+        let ends = ask().or_else(|_| {
+            // A partition that was just added is unknown to this client until it looks again.
+            self.consumer.fetch_metadata(Some(&partition.topic), ASK)?;
+            ask()
+        });
         ends.with_context(|| format!("cannot read the ends of {partition}"))
     }
 

@@ -11,6 +11,7 @@ pub mod embedded;
 pub mod error;
 mod headers;
 pub mod log;
+mod lots;
 pub mod producer;
 pub mod settings;
 pub mod targets;

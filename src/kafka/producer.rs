@@ -11,6 +11,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer, PurgeConfig};
 use super::acks::{Ack, Acks};
 use super::convert;
 use super::error::{Blame, blame};
+use super::lots::{Caps, Lots};
 use crate::core::envelope::HeaderMode;
 use crate::core::fate::Shipment;
 use crate::core::ingress::OwnTopics;
@@ -49,8 +50,6 @@ pub struct Batch<'a> {
     pub shipments: &'a [Shipment<'a>],
     /// Already acknowledged in an earlier attempt (at-least-once): not sent again.
     pub acknowledged: &'a [Option<Stamp>],
-    /// Sent alone, with nothing else in flight: only so does a refusal prove anything.
-    pub alone: &'a [bool],
 }
 
 /// What came back.
@@ -60,6 +59,8 @@ pub struct Sent {
     pub answers: Vec<Option<Ack>>,
     /// Whether some did not answer in time and were purged.
     pub purged: bool,
+    /// Whether the time was over before all were sent, though Kafka answers.
+    pub cut: bool,
 }
 
 impl Sent {
@@ -85,6 +86,7 @@ pub struct Sender {
     own: OwnTopics,
     mode: HeaderMode,
     patience: Duration,
+    caps: Caps,
 }
 
 impl fmt::Debug for Sender {
@@ -109,6 +111,7 @@ impl Sender {
             own,
             mode,
             patience,
+            caps: Caps::default(),
         }
     }
 
@@ -118,31 +121,51 @@ impl Sender {
     }
 
     /// Sends the batch in order and waits until each record is answered.
-    pub fn send_all(&self, batch: &Batch<'_>) -> Sent {
-        let deadline = Instant::now() + self.patience;
-        let mut answers = Answers::new(batch);
+    pub fn send_all(&mut self, batch: &Batch<'_>) -> Sent {
+        let mut flight = Flight::new(batch);
+        let mut lots = Lots::default();
+        let mut cut = false;
         for (index, shipment) in batch.shipments.iter().enumerate() {
-            if answers.known(index) {
+            if flight.answers[index].is_some() {
                 continue;
             }
-            if batch.alone[index] {
-                self.drain(&mut answers, deadline);
+            let (topic, bytes) = (shipment.topic(&self.own), shipment.record.size());
+            if lots.is_full(&self.caps, topic, bytes) {
+                self.drain(&mut flight);
+                lots.close();
             }
-            if let Err(blame) = self.send(index, shipment, &mut answers, deadline) {
-                answers.add(index, Err(blame));
-            }
-            if batch.alone[index] {
-                self.drain(&mut answers, deadline);
-            }
+            cut = flight.started.elapsed() > self.patience;
             // One refusal dooms a transaction: the rest need not be sent.
-            if answers.any_refused() {
+            if cut || flight.refused > 0 {
                 break;
             }
+            lots.add(index, topic, bytes);
+            if let Err(blame) = self.send(index, shipment, &mut flight) {
+                flight.add(index, Err(blame));
+            }
         }
-        self.drain(&mut answers, deadline);
+        self.drain(&mut flight);
+        self.convict(batch, &lots, &mut flight);
         Sent {
-            answers: answers.acks,
-            purged: answers.purged,
+            answers: flight.answers,
+            purged: flight.purged,
+            cut,
+        }
+    }
+
+    /// A suspect that was alone in its lot is guilty; otherwise the next lots are smaller.
+    fn convict(&mut self, batch: &Batch<'_>, lots: &Lots, flight: &mut Flight) {
+        for (index, answer) in flight.answers.iter_mut().enumerate() {
+            let Some(Err(Blame::Suspect(guilt))) = *answer else {
+                continue;
+            };
+            match lots.lot_of(index) {
+                (_, 1) => *answer = Some(Err(Blame::Guilty(guilt))),
+                (bytes, _) => {
+                    let topic = batch.shipments[index].topic(&self.own);
+                    self.caps.lower(topic, bytes, guilt);
+                }
+            }
         }
     }
 
@@ -150,8 +173,7 @@ impl Sender {
         &self,
         index: usize,
         shipment: &Shipment<'_>,
-        answers: &mut Answers,
-        deadline: Instant,
+        flight: &mut Flight,
     ) -> Result<(), Blame> {
         let (key, value) = shipment.key_and_value();
         let mut record =
@@ -164,10 +186,10 @@ impl Sender {
             match self.producer.send(record) {
                 Ok(()) => return Ok(()),
                 Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back))
-                    if Instant::now() < deadline =>
+                    if flight.last_answer.elapsed() < self.patience =>
                 {
                     record = back;
-                    self.look(answers);
+                    self.look(flight);
                     std::thread::sleep(LOOK);
                 }
                 Err((error, _)) => {
@@ -177,25 +199,25 @@ impl Sender {
         }
     }
 
-    /// Waits until nothing is in flight; at the deadline it purges what is left.
-    fn drain(&self, answers: &mut Answers, deadline: Instant) {
+    /// Waits until nothing is in flight; purges what is left when no answer comes any more.
+    fn drain(&self, flight: &mut Flight) {
         loop {
-            self.look(answers);
-            let late = Instant::now().saturating_duration_since(deadline);
-            if self.producer.in_flight_count() == 0 || late > PURGING {
+            self.look(flight);
+            let silent = flight.last_answer.elapsed();
+            if self.producer.in_flight_count() == 0 || silent > self.patience + PURGING {
                 return;
             }
-            if !late.is_zero() && !answers.purged {
-                answers.purged = true;
-                self.producer
-                    .purge(PurgeConfig::default().queue().inflight());
+            if silent > self.patience && !flight.purged {
+                flight.purged = true;
+                let everything = PurgeConfig::default().queue().inflight();
+                self.producer.purge(everything);
             }
             std::thread::sleep(LOOK);
         }
     }
 
     /// `poll` serves one event a call, and an event holds many answers.
-    fn look(&self, answers: &mut Answers) {
+    fn look(&self, flight: &mut Flight) {
         loop {
             self.producer.poll(Duration::ZERO);
             let new = self.producer.context().take();
@@ -203,36 +225,30 @@ impl Sender {
                 return;
             }
             new.into_iter()
-                .for_each(|(index, ack)| answers.add(index, ack));
+                .for_each(|(index, ack)| flight.add(index, ack));
         }
     }
 }
 
-struct Answers {
-    acks: Vec<Option<Ack>>,
+/// One batch on its way.
+struct Flight {
+    answers: Vec<Option<Ack>>,
     refused: usize,
     purged: bool,
+    started: Instant,
+    last_answer: Instant,
 }
 
-impl Answers {
-    fn new(batch: &Batch<'_>) -> Answers {
-        Answers {
-            acks: batch
-                .acknowledged
-                .iter()
-                .map(|stamp| stamp.map(Ok))
-                .collect(),
+impl Flight {
+    fn new(batch: &Batch<'_>) -> Flight {
+        let acknowledged = batch.acknowledged.iter();
+        Flight {
+            answers: acknowledged.map(|stamp| stamp.map(Ok)).collect(),
             refused: 0,
             purged: false,
+            started: Instant::now(),
+            last_answer: Instant::now(),
         }
-    }
-
-    fn known(&self, index: usize) -> bool {
-        self.acks[index].is_some()
-    }
-
-    fn any_refused(&self) -> bool {
-        self.refused > 0
     }
 
     fn add(&mut self, index: usize, ack: Ack) {
@@ -242,7 +258,10 @@ impl Answers {
             ack => ack,
         };
         self.refused += usize::from(ack.is_err());
-        if let Some(place) = self.acks.get_mut(index) {
+        if !self.purged {
+            self.last_answer = Instant::now();
+        }
+        if let Some(place) = self.answers.get_mut(index) {
             *place = Some(ack);
         }
     }

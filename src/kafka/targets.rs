@@ -17,7 +17,7 @@ const FRESH: Duration = Duration::from_secs(1);
 /// loss shows in the metadata.
 const SILENCE: Duration = Duration::from_secs(18);
 /// How long a topic that refused to be written is left alone.
-const REFUSED: Duration = Duration::from_secs(5);
+const REFUSED: Duration = Duration::from_secs(30);
 /// From so many topics on, one question about all is cheaper than one about each.
 const MANY: usize = 16;
 const ASK: Duration = Duration::from_secs(2);

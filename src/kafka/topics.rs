@@ -10,10 +10,11 @@ use anyhow::{Context as _, anyhow, bail};
 use rdkafka::admin::{
     AdminClient, AdminOptions, NewPartitions, NewTopic, ResourceSpecifier, TopicReplication,
 };
-use rdkafka::client::DefaultClientContext;
+use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::error::RDKafkaErrorCode;
 use serde::Serialize;
 
+use super::acks::Quiet;
 use super::{convert, settings};
 use crate::config::Config;
 use crate::core::record::Partition;
@@ -65,7 +66,7 @@ pub struct Report {
 
 /// Questions and orders about topics.
 pub struct Topics {
-    admin: AdminClient<DefaultClientContext>,
+    admin: AdminClient<Quiet>,
     replication: i32,
 }
 
@@ -78,8 +79,8 @@ impl std::fmt::Debug for Topics {
 impl Topics {
     /// A client for `config`.
     pub fn new(config: &Config) -> anyhow::Result<Topics> {
-        let admin = settings::admin(config)
-            .create()
+        let client = settings::admin(config);
+        let admin = AdminClient::from_config_and_context(&client, Quiet)
             .context("cannot create an admin client")?;
         Ok(Topics {
             admin,

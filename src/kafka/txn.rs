@@ -12,7 +12,7 @@ use tracing::debug;
 
 use super::acks::{Ack, Acks};
 use super::error::{Severity, severity};
-use super::producer::{Batch, Outcome, Sender};
+use super::producer::{Batch, Outcome, Sender, Sent};
 use crate::ops::shutdown::StopFlag;
 
 /// How long one call may take; repeated until `STUCK`.
@@ -93,29 +93,54 @@ impl Transactions {
         offsets: &TopicPartitionList,
         group: &ConsumerGroupMetadata,
     ) -> Result<Outcome, Ended> {
-        let producer = self.sender.producer();
-        producer
-            .begin_transaction()
-            .map_err(|error| broken(false, &error))?;
+        self.begin()?;
         // Offsets first: a stale generation shows before anything is produced, and the wait for
-        // the previous commit is shorter here than at the first record (README, "Why it is so").
+        // the previous commit is shorter here than at the first record.
         let named = self.until_stuck(|p| p.send_offsets_to_transaction(offsets, group, CALL));
         self.or_abort(named)?;
-        let sent = self.sender.send_all(batch);
-        if sent.purged {
-            let why = "a partition does not answer".to_owned();
-            return Err(Ended::Broken {
-                commit_called: false,
-                why,
-                answers: sent.answers,
-            });
-        }
+        let sent = self.send(batch)?;
         if sent.any_refused() {
             self.abort()?;
             return Ok(Outcome::Refused(sent.answers));
         }
+        if sent.cut {
+            self.abort()?;
+            return Err(Ended::Aborted("the batch took too long".to_owned()));
+        }
         self.commit()?;
         Ok(Outcome::Committed(sent.stamps()))
+    }
+
+    /// Whether a transaction can hold this batch at all. Nothing of it stays. `None`: the producer
+    /// is unusable.
+    pub fn can_hold(&mut self, batch: &Batch<'_>) -> Option<bool> {
+        let tried = self.begin().and_then(|()| {
+            let sent = self.send(batch)?;
+            self.abort()?;
+            Ok(!sent.any_refused())
+        });
+        match tried {
+            Ok(held) => Some(held),
+            Err(Ended::Aborted(_)) => Some(false),
+            Err(Ended::Broken { .. }) => None,
+        }
+    }
+
+    fn begin(&self) -> Result<(), Ended> {
+        let begun = self.sender.producer().begin_transaction();
+        begun.map_err(|error| broken(false, &error))
+    }
+
+    fn send(&mut self, batch: &Batch<'_>) -> Result<Sent, Ended> {
+        let sent = self.sender.send_all(batch);
+        if !sent.purged {
+            return Ok(sent);
+        }
+        Err(Ended::Broken {
+            commit_called: false,
+            why: "a partition does not answer".to_owned(),
+            answers: sent.answers,
+        })
     }
 
     fn commit(&self) -> Result<(), Ended> {

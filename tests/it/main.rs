@@ -9,6 +9,7 @@ mod at_least_once;
 mod crash;
 mod fidelity;
 mod first_message;
+mod hostile;
 mod idle;
 mod keep;
 mod leaderless;

@@ -1,5 +1,7 @@
 //! Whose fault it is that a record cannot be produced, and what becomes of it then.
-//! Called by `dispatch` before and after each attempt; sends nothing itself.
+//! Called by `dispatch` before and after each attempt; sends nothing that stays.
+
+use std::collections::BTreeSet;
 
 use tracing::debug;
 
@@ -61,35 +63,69 @@ impl Dispatcher<'_> {
         if self.delivery.keeps_acknowledged() {
             trial.keep(answers);
         }
-        let mut nobodys = None;
+        let mut blamed = false;
         for (index, answer) in answers.iter().enumerate() {
             let Some(Err(blame)) = answer else { continue };
-            let shipment = &mut shipments[index];
+            blamed |= *blame != Blame::Nobody;
             match *blame {
-                Blame::Suspect(guilt) if trial.alone[index] => {
-                    let refusal = match guilt {
-                        Guilt::Size => Refusal::TooLarge,
-                        Guilt::Content => Refusal::Never(
-                            Reason::BadTarget,
-                            "the topic refuses the content of this record".to_owned(),
-                        ),
-                    };
-                    self.refuse(shipment, refusal);
-                }
-                Blame::Suspect(_) => trial.alone[index] = true,
+                Blame::Guilty(guilt) => self.convict(shipments, index, guilt),
                 Blame::Name => self.refuse(
-                    shipment,
-                    Refusal::Never(
-                        Reason::BadTarget,
-                        "Kafka refuses the topic's name".to_owned(),
-                    ),
+                    &mut shipments[index],
+                    never("Kafka refuses the topic's name"),
                 ),
-                Blame::Topic(why) => self.topic_refuses(shipment, why)?,
-                Blame::Silent => self.partition_is_silent(shipment)?,
-                Blame::Nobody => nobodys = Some("records were not acknowledged".to_owned()),
+                Blame::Topic(why) => self.topic_refuses(&mut shipments[index], why)?,
+                Blame::Silent => self.partition_is_silent(&mut shipments[index])?,
+                // Sent again in smaller lots, or simply again.
+                Blame::Suspect(_) | Blame::Nobody => {}
             }
         }
-        nobodys.map_or(Ok(()), Err)
+        trial.blameless = if blamed { 0 } else { trial.blameless + 1 };
+        match trial.blameless {
+            0 | 1 => Ok(()),
+            _ => self.find_culprit(shipments),
+        }
+    }
+
+    /// What is true of a record too large for its topic is true of larger ones, too.
+    fn convict(&mut self, shipments: &mut [Shipment<'_>], index: usize, guilt: Guilt) {
+        if guilt == Guilt::Content {
+            return self.refuse(
+                &mut shipments[index],
+                never("the topic refuses the content of this record"),
+            );
+        }
+        let limit = shipments[index].record.size();
+        let topic = shipments[index].topic(&self.own).to_owned();
+        self.refuse(&mut shipments[index], Refusal::TooLarge);
+        if self.delivery.is_uncompressed() {
+            let as_large =
+                |s: &&mut Shipment<'_>| s.record.size() >= limit && s.topic(&self.own) == topic;
+            let all: Vec<_> = shipments.iter_mut().filter(as_large).collect();
+            all.into_iter()
+                .for_each(|shipment| self.refuse(shipment, Refusal::TooLarge));
+        }
+    }
+
+    /// A topic that must not be written fails a whole transaction, and Kafka does not say which it
+    /// is: so each is tried alone, in a transaction that is rolled back.
+    fn find_culprit(&mut self, shipments: &[Shipment<'_>]) -> Result<(), String> {
+        let mut tried = BTreeSet::new();
+        let mut found = false;
+        for shipment in shipments {
+            let topic = shipment.topic(&self.own);
+            let deliverable = matches!(shipment.fate, Fate::Deliver(_));
+            if !deliverable || !tried.insert(topic.to_owned()) || self.delivery.can_hold(shipment) {
+                continue;
+            }
+            let why = format!("topic {topic} cannot be written: is this principal authorized to?");
+            self.delivery.note_refused(topic, &why);
+            found = true;
+        }
+        if found {
+            Ok(())
+        } else {
+            Err("records are not acknowledged".to_owned())
+        }
     }
 
     fn topic_refuses(&mut self, shipment: &mut Shipment<'_>, why: &str) -> Result<(), String> {
@@ -139,4 +175,8 @@ impl Dispatcher<'_> {
             }
         }
     }
+}
+
+fn never(why: &str) -> Refusal {
+    Refusal::Never(Reason::BadTarget, why.to_owned())
 }

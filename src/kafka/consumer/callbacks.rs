@@ -2,14 +2,14 @@
 //! Leaves events for the worker to pick up; must not touch what the worker holds.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::Thread;
 
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::base_consumer::PartitionQueue;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext, Rebalance};
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::{ClientContext, TopicPartitionList};
 use tracing::debug;
 
@@ -27,7 +27,10 @@ pub(super) struct GroupContext {
     worker: Thread,
     pub(super) joined: AtomicBool,
     pub(super) events: Mutex<Vec<Event>>,
-    /// Offsets that are delivered but not yet committed (at-least-once only).
+    /// How many callbacks there have been.
+    served: AtomicUsize,
+    /// What is delivered, of the partitions that are ours (at-least-once only). Kept after a
+    /// commit in the background, which may fail; the last one, at a revocation, is waited for.
     pub(super) progress: Mutex<HashMap<Partition, i64>>,
 }
 
@@ -39,8 +42,18 @@ impl GroupContext {
             worker: std::thread::current(),
             joined: AtomicBool::new(false),
             events: Mutex::default(),
+            served: AtomicUsize::new(0),
             progress: Mutex::default(),
         }
+    }
+
+    /// How many callbacks there have been.
+    pub(super) fn served(&self) -> usize {
+        self.served.load(Ordering::Relaxed)
+    }
+
+    fn count(&self) {
+        self.served.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Splits the queues here, before the assignment takes effect: later, a first message could
@@ -68,11 +81,10 @@ impl GroupContext {
     }
 
     fn revoked(&self, consumer: &BaseConsumer<GroupContext>, partitions: &TopicPartitionList) {
-        if consumer.assignment_lost() {
-            lock(&self.progress).clear();
-        } else {
+        if !consumer.assignment_lost() {
             self.commit(consumer, CommitMode::Sync);
         }
+        lock(&self.progress).clear();
         for element in partitions.elements() {
             let partition = Partition {
                 topic: element.topic().into(),
@@ -84,34 +96,38 @@ impl GroupContext {
     }
 
     pub(super) fn commit(&self, consumer: &BaseConsumer<GroupContext>, mode: CommitMode) {
-        let progress = std::mem::take(&mut *lock(&self.progress));
+        let progress = lock(&self.progress);
         if progress.is_empty() {
             return;
         }
-        let offsets = convert::offsets(progress.iter());
-        // A commit that fails is repeated with the next one; the records are delivered either way.
-        if let Err(error) = consumer.commit(&offsets, mode) {
+        if let Err(error) = consumer.commit(&convert::offsets(progress.iter()), mode) {
             debug!(%error, "cannot commit offsets");
-            let mut kept = lock(&self.progress);
-            for (partition, offset) in progress {
-                kept.entry(partition).or_insert(offset);
-            }
         }
     }
 }
 
 impl ClientContext for GroupContext {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        self.count();
         acks::log(level, facility, message);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
+        self.count();
         debug!(target: "librdkafka", %error, reason);
     }
 }
 
 impl ConsumerContext for GroupContext {
+    fn commit_callback(&self, result: KafkaResult<()>, _offsets: &TopicPartitionList) {
+        self.count();
+        if let Err(error) = result {
+            debug!(%error, "cannot commit offsets");
+        }
+    }
+
     fn pre_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        self.count();
         match rebalance {
             Rebalance::Assign(partitions) => self.assigned(partitions),
             Rebalance::Revoke(partitions) => self.revoked(consumer, partitions),

@@ -98,3 +98,15 @@ fn tool(class: &str, bootstrap: &str, topic: &str) -> Command {
         .args([class, "--bootstrap-server", bootstrap, "--topic", topic]);
     command
 }
+
+/// Changes the rights of everybody on a topic: `rights` as `kafka-acls.sh` takes them.
+pub fn acls(bootstrap: &str, topic: &str, rights: &[&str]) {
+    let status = java()
+        .arg("org.apache.kafka.tools.AclCommand")
+        .args(["--bootstrap-server", bootstrap, "--topic", topic])
+        .args(rights)
+        .stdout(Stdio::null())
+        .status()
+        .expect("java runs");
+    assert!(status.success(), "the rights were not changed");
+}
