@@ -93,6 +93,7 @@ impl GroupConsumer {
                 None => {}
             }
         }
+        self.consumer.context().commit_soon(&self.consumer);
         let events = std::mem::take(&mut *lock(&self.consumer.context().events));
         Ok(events.into_iter().map(|event| self.apply(event)).collect())
     }
@@ -210,11 +211,12 @@ impl GroupConsumer {
         }
     }
 
-    /// Notes what is delivered and commits it in the background (at-least-once).
+    /// Notes what is delivered, to be committed in the background (at-least-once).
     pub fn progress(&self, offsets: &BTreeMap<Partition, i64>) {
         let context = self.consumer.context();
         lock(&context.progress).extend(offsets.iter().map(|(p, offset)| (p.clone(), *offset)));
-        context.commit(&self.consumer, CommitMode::Async);
+        context.uncommitted.store(true, Ordering::Relaxed);
+        context.commit_soon(&self.consumer);
     }
 
     /// Commits what is delivered, and waits for it (at-least-once, at the end).

@@ -32,6 +32,11 @@ pub(super) struct GroupContext {
     /// What is delivered, of the partitions that are ours (at-least-once only). Kept after a
     /// commit in the background, which may fail; the last one, at a revocation, is waited for.
     pub(super) progress: Mutex<HashMap<Partition, i64>>,
+    /// Whether there is progress since the last commit.
+    pub(super) uncommitted: AtomicBool,
+    /// Whether a commit is under way: only one is, since heartbeats queue behind commits, and
+    /// some hundred of them cost the member its place.
+    committing: AtomicBool,
 }
 
 impl GroupContext {
@@ -44,6 +49,8 @@ impl GroupContext {
             events: Mutex::default(),
             served: AtomicUsize::new(0),
             progress: Mutex::default(),
+            uncommitted: AtomicBool::new(false),
+            committing: AtomicBool::new(false),
         }
     }
 
@@ -95,12 +102,22 @@ impl GroupContext {
         self.worker.unpark();
     }
 
+    /// Commits in the background what is delivered, unless a commit is under way.
+    pub(super) fn commit_soon(&self, consumer: &BaseConsumer<GroupContext>) {
+        let due = self.uncommitted.load(Ordering::Relaxed);
+        if due && !self.committing.swap(true, Ordering::Relaxed) {
+            self.commit(consumer, CommitMode::Async);
+        }
+    }
+
     pub(super) fn commit(&self, consumer: &BaseConsumer<GroupContext>, mode: CommitMode) {
+        self.uncommitted.store(false, Ordering::Relaxed);
         let progress = lock(&self.progress);
         if progress.is_empty() {
             return;
         }
         if let Err(error) = consumer.commit(&convert::offsets(progress.iter()), mode) {
+            self.committing.store(false, Ordering::Relaxed);
             debug!(%error, "cannot commit offsets");
         }
     }
@@ -121,6 +138,7 @@ impl ClientContext for GroupContext {
 impl ConsumerContext for GroupContext {
     fn commit_callback(&self, result: KafkaResult<()>, _offsets: &TopicPartitionList) {
         self.count();
+        self.committing.store(false, Ordering::Relaxed);
         if let Err(error) = result {
             debug!(%error, "cannot commit offsets");
         }
