@@ -3,7 +3,7 @@
 
 mod reload;
 
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, Once, OnceLock, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use tracing::{info, warn};
 use crate::config::{Config, Guarantee};
 use crate::core::dead_letter::Reason;
 use crate::core::ingress::OwnTopics;
+use crate::core::level::LevelTable;
 use crate::core::route::Rules;
 use crate::flow::housekeeping::{self, Board};
 use crate::flow::worker::{self, Shared};
@@ -58,6 +59,7 @@ pub enum Failure {
 pub async fn run(config: Config) -> anyhow::Result<()> {
     let stop = StopFlag::new();
     tokio::spawn(shutdown::signals(stop.clone()));
+    let hangups = reload::hangups()?;
     let listener = listen(&config).await?;
     let health = Arc::new(Health::new());
     let metrics = Arc::new(Metrics::new());
@@ -90,7 +92,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         stop,
     )?);
     let threads = start(&shared, Some(&topics))?;
-    reload::until_stopped(&shared, &topics).await?;
+    reload::until_stopped(&shared, &topics, hangups).await?;
     finish(&shared, threads).await
 }
 
@@ -150,7 +152,8 @@ async fn prepare_topics(
     topics: &Topics,
 ) -> anyhow::Result<std::collections::HashMap<String, Duration>> {
     let needed = topics::needed(config);
-    let reports = topics.ensure(&needed, config.create_topics).await?;
+    let reports = topics.ensure(&needed, config.create_topics).await;
+    let reports = reports.map_err(|error| Failure::Configuration(format!("{error:#}")))?;
     let missing: Vec<_> = reports
         .iter()
         .filter(|r| r.state == State::Missing)
@@ -254,13 +257,17 @@ fn start_clock(shared: &Arc<Shared>) -> anyhow::Result<JoinHandle<()>> {
         ..shared.config.clone()
     });
     let probe = move || {
-        let metrics = Arc::clone(&shared.metrics);
+        let first = Once::new();
+        let answered = |skew| {
+            shared.metrics.skew(skew);
+            first.call_once(|| shared.put_in_force(LevelTable::clone(&shared.table())));
+        };
         clock::probe(
             &config,
             &shared.config.clock(),
             &shared.clock,
             &shared.stop,
-            |seconds| metrics.skew(seconds),
+            answered,
         );
     };
     Ok(std::thread::Builder::new()

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
-use tokio::signal::unix::{SignalKind, signal};
+use anyhow::{Context as _, bail};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info, warn};
 
 use crate::config::{Config, load_levels};
@@ -13,9 +13,17 @@ use crate::core::level::LevelTable;
 use crate::flow::worker::Shared;
 use crate::kafka::topics::{self, Topics};
 
+/// Listens for SIGHUP from now on: before that it would end the process.
+pub(super) fn hangups() -> anyhow::Result<Signal> {
+    signal(SignalKind::hangup()).context("cannot listen for SIGHUP")
+}
+
 /// Reads the level table anew at each SIGHUP, until the service is told to stop.
-pub(super) async fn until_stopped(shared: &Arc<Shared>, topics: &Topics) -> anyhow::Result<()> {
-    let mut hangup = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
+pub(super) async fn until_stopped(
+    shared: &Arc<Shared>,
+    topics: &Topics,
+    mut hangup: Signal,
+) -> anyhow::Result<()> {
     loop {
         tokio::select! {
             () = shared.stop.stopped() => return Ok(()),
@@ -42,11 +50,17 @@ async fn reload(shared: &Shared, topics: &Topics) -> anyhow::Result<()> {
         levels: table.clone(),
         ..shared.config.clone()
     };
-    topics.ensure(&topics::needed(&grown)[..1], false).await?;
+    let schedule = grown.topics.schedule.clone();
+    let settings = topics.settings(std::slice::from_ref(&schedule)).await?;
+    let dangers = settings.get(&schedule).map(|s| topics::dangers(&grown, s));
+    if let Some(danger) = dangers.unwrap_or_default().into_iter().next() {
+        bail!("{danger}");
+    }
+    topics.ensure(&[topics::schedule(&grown)], false).await?;
     shared.queues.note_reload();
     wait_for_new_queues(shared, &table).await;
     shared.metrics.levels_hash(table.hash());
-    shared.replace_table(table);
+    shared.put_in_force(table);
     Ok(())
 }
 

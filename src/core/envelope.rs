@@ -50,19 +50,15 @@ pub enum HeaderMode {
 pub type OutHeader<'a> = (&'a [u8], Option<Cow<'a, [u8]>>);
 
 impl Envelope {
-    /// Reads the envelope of a schedule record that Kafka appended at `appended`.
+    /// Reads the envelope of a schedule record.
     ///
     /// # Errors
     /// In words, what is missing or cannot be meant.
-    pub fn read(
-        record: &Record,
-        appended: Option<Timestamp>,
-        longest: Duration,
-    ) -> Result<Envelope, String> {
+    pub fn read(record: &Record) -> Result<Envelope, String> {
         let topic = record.text(REAL_TOPIC).ok_or("REAL_TOPIC is missing")?;
         let topic = std::str::from_utf8(topic).ok().filter(|t| is_topic_name(t));
         let due = time(record, DUE)?.ok_or("delayd-due is missing")?;
-        let envelope = Envelope {
+        Ok(Envelope {
             target: Target {
                 topic: topic
                     .ok_or("REAL_TOPIC is not the name of a topic")?
@@ -75,14 +71,7 @@ impl Envelope {
             due,
             queued_at: time(record, QUEUED_AT)?.ok_or("delayd-queued-at is missing")?,
             attempt: attempt(record)?,
-        };
-        // A due time that no table explains would hold everything behind it.
-        match appended {
-            Some(appended) if due > appended.plus(longest) => {
-                Err(format!("delayd-due {due} is further ahead than any level"))
-            }
-            _ => Ok(envelope),
-        }
+        })
     }
 
     /// The headers of the record while it waits. `REAL_TOPIC`, `REAL_QID` and the level stand in

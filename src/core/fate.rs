@@ -171,7 +171,9 @@ impl<'a> Shipment<'a> {
     ) -> Fate {
         let waited = level_of(self.record).and_then(|level| table.delay(level.min(table.last())));
         let away_for = now.since(envelope.first_due(waited.unwrap_or_default()));
-        if away_for >= policy.retry_for {
+        // Time in which nobody tried says nothing about the target.
+        let tried_enough = envelope.attempt as usize >= policy.ladder.len();
+        if tried_enough && away_for >= policy.retry_for {
             let tried = humantime::format_duration(Duration::from_secs(away_for.as_secs()));
             return Fate::Refuse(Obituary::new(
                 Reason::TargetUnavailable,

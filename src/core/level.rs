@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use super::time::Timestamp;
+
 /// RocketMQ's own table, the default: 18 levels from one second to two hours.
 pub const ROCKETMQ_DEFAULT: &str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h";
 
@@ -46,6 +48,8 @@ impl std::fmt::Display for Level {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LevelTable {
     delays: Vec<Duration>,
+    /// Since when it is in force in this process; `None`: not known, as if always from now on.
+    since: Option<Timestamp>,
 }
 
 /// Why a level table was refused.
@@ -132,10 +136,27 @@ impl LevelTable {
             });
         }
         if errors.is_empty() {
-            Ok(LevelTable { delays })
+            Ok(LevelTable {
+                delays,
+                since: None,
+            })
         } else {
             Err(errors)
         }
+    }
+
+    /// This table, in force since then by the broker's clock.
+    pub fn in_force_since(self, since: Timestamp) -> LevelTable {
+        LevelTable {
+            since: Some(since),
+            ..self
+        }
+    }
+
+    /// Whether a wait began before this table was in force. One that began later was computed
+    /// with it, or by another process that has a newer one.
+    pub fn is_newer_than(&self, queued_at: Timestamp) -> bool {
+        self.since.is_none_or(|since| queued_at < since)
     }
 
     /// How many levels there are; never 0.

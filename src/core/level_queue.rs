@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::envelope::Envelope;
 use super::level::{Level, LevelTable};
-use super::record::{Arrival, Partition, Record, Source};
+use super::record::{Arrival, Partition, Record, Source, Stamp};
 use super::time::Timestamp;
 
 /// How far ahead a due time may lie where the level table does not explain it, because the table
 /// was longer once. It bounds how long a record that somebody else wrote can hold up its level.
-const LONGEST_WAIT: Duration = Duration::from_secs(7 * 86_400);
+const LONGEST_WAIT: Duration = Duration::from_secs(40 * 86_400);
 
 /// Whether a shorter level table also shortens the waits that have begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,13 +108,11 @@ impl LevelQueue {
             stamp,
             record,
         } = arrival;
-        let longest = table
-            .iter()
-            .map(|(_, delay)| delay)
-            .max()
-            .unwrap_or_default()
-            .max(LONGEST_WAIT);
-        let envelope = Envelope::read(&record, stamp.time(), longest);
+        let envelope = Envelope::read(&record).and_then(|envelope| {
+            let due = self.due(&envelope, table, pending);
+            explained(due, stamp, table)?;
+            Ok(envelope)
+        });
         let due = match &envelope {
             Ok(envelope) => self.due(envelope, table, pending),
             // It can never be delivered, so nothing is gained by letting it wait.
@@ -130,7 +128,8 @@ impl LevelQueue {
 
     fn due(&self, envelope: &Envelope, table: &LevelTable, pending: PendingMode) -> Timestamp {
         // Waits of re-parks come from the retry ladder, not from the table.
-        if pending == PendingMode::Keep || envelope.attempt > 0 {
+        let unchanged = pending == PendingMode::Keep || envelope.attempt > 0;
+        if unchanged || !table.is_newer_than(envelope.queued_at) {
             return envelope.due;
         }
         match self.level().and_then(|level| table.delay(level)) {
@@ -172,6 +171,21 @@ impl LevelQueue {
     /// Notes that everything below `offset` is settled. Never moves back.
     pub fn settle(&mut self, offset: i64) {
         self.settled = Some(self.settled.map_or(offset, |settled| settled.max(offset)));
+    }
+}
+
+/// A due time that no table explains would hold up everything behind it.
+fn explained(due: Timestamp, stamp: Stamp, table: &LevelTable) -> Result<(), String> {
+    let longest = table
+        .iter()
+        .map(|(_, delay)| delay)
+        .max()
+        .unwrap_or_default();
+    match stamp.time() {
+        Some(appended) if due > appended.plus(longest.max(LONGEST_WAIT)) => {
+            Err(format!("delayd-due {due} is further ahead than any level"))
+        }
+        _ => Ok(()),
     }
 }
 

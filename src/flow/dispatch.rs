@@ -108,6 +108,9 @@ impl<'s> Dispatcher<'s> {
                     self.shared.metrics.transaction_aborted();
                     if let Err(why) = self.judge(&mut shipments, &mut trial, &answers) {
                         self.wait_for_kafka(&why);
+                        if !trial.any_acknowledged() {
+                            return Ok(Dispatched::RolledBack);
+                        }
                     }
                 }
                 Outcome::RolledBack(why) => {

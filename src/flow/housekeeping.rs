@@ -28,6 +28,8 @@ pub type Standing = (Option<i64>, Option<Timestamp>);
 pub struct Board {
     queues: Mutex<BTreeMap<Partition, Standing>>,
     reloads: AtomicU64,
+    /// Up to where a loss has been reported.
+    lost: Mutex<BTreeMap<Partition, i64>>,
 }
 
 impl Board {
@@ -54,6 +56,12 @@ impl Board {
     /// How many reloads there have been.
     pub fn reloads(&self) -> u64 {
         self.reloads.load(Ordering::Relaxed)
+    }
+
+    /// Whether a loss up to `first` has not been reported yet.
+    fn is_news(&self, partition: &Partition, first: i64) -> bool {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.insert(partition.clone(), first) != Some(first)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Partition, Standing>> {
@@ -92,7 +100,7 @@ pub fn run(shared: &Shared, topics: &Topics, runtime: &tokio::runtime::Handle) {
             if let Err(error) = clean(shared, log, topics, runtime, standings.keys()) {
                 warn!(
                     error = format!("{error:#}"),
-                    "delivered records are kept longer: delayd needs DELETE on the schedule topic"
+                    "delivered records are kept longer"
                 );
             }
         }
@@ -139,11 +147,8 @@ fn measure(
 fn report_loss(shared: &Shared, partition: &Partition, settled: i64, first: i64) {
     let standings = shared.queues.standings();
     let now = standings.get(partition).and_then(|(settled, _)| *settled);
-    if now == Some(settled) {
+    if now == Some(settled) && shared.queues.is_news(partition, first) {
         shared.report_loss(partition, settled, first);
-        shared
-            .queues
-            .post([(partition.clone(), (Some(first), None))]);
     }
 }
 

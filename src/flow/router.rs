@@ -27,6 +27,10 @@ struct Router<'s> {
     consumer: GroupConsumer,
     /// Decided and not yet out, in the order in which it goes out.
     held: Vec<(Arrival, Routed)>,
+    /// How many of them go out together.
+    limit: usize,
+    /// The partition that is read first, so that none always is.
+    turn: usize,
 }
 
 /// Routes until told to stop.
@@ -44,6 +48,8 @@ pub fn run(shared: &Shared, worker: &Worker) -> anyhow::Result<()> {
         dispatcher,
         consumer,
         held: Vec::new(),
+        limit: RECORDS,
+        turn: 0,
     };
     let result = worker::take_turns(shared, worker, || router.step());
     router.consumer.commit_progress();
@@ -101,12 +107,15 @@ impl Router<'_> {
     }
 
     fn read_batch(&mut self) -> anyhow::Result<Vec<Arrival>> {
-        let partitions: Vec<Partition> = self.consumer.partitions().cloned().collect();
+        let mut partitions: Vec<Partition> = self.consumer.partitions().cloned().collect();
+        self.turn = (self.turn + 1) % partitions.len().max(1);
+        partitions.rotate_left(self.turn);
+        let chunk = CHUNK.min(RECORDS / partitions.len().max(1)).max(1);
         let (mut batch, mut bytes) = (Vec::new(), 0);
         loop {
             let before = batch.len();
             for partition in &partitions {
-                for _ in 0..CHUNK {
+                for _ in 0..chunk {
                     if batch.len() >= RECORDS || bytes >= BYTES {
                         return Ok(batch);
                     }
@@ -124,35 +133,36 @@ impl Router<'_> {
     }
 
     fn send(&mut self) -> anyhow::Result<()> {
-        let offsets: BTreeMap<Partition, i64> =
-            self.held
-                .iter()
-                .fold(BTreeMap::new(), |mut offsets, (arrival, _)| {
-                    let next = offsets.entry(arrival.source.partition.clone()).or_insert(0);
-                    *next = arrival.source.offset.saturating_add(1).max(*next);
-                    offsets
-                });
-        let shipments = self
-            .held
+        let batch = &self.held[..self.limit.min(self.held.len())];
+        let mut offsets: BTreeMap<Partition, i64> = BTreeMap::new();
+        for (arrival, _) in batch {
+            let next = offsets.entry(arrival.source.partition.clone()).or_insert(0);
+            *next = arrival.source.offset.saturating_add(1).max(*next);
+        }
+        let shipments = batch
             .iter()
             .map(|(arrival, routed)| shipment(arrival, &routed.decision))
             .collect();
-        if self
+        let sent = batch.len();
+        match self
             .dispatcher
             .dispatch(shipments, &offsets, &self.consumer)?
-            == Dispatched::Done
         {
-            self.count();
-            self.held.clear();
-            self.worker.component.ready();
+            Dispatched::Done => {
+                self.count(sent);
+                self.held.drain(..sent);
+                self.limit = (self.limit * 2).min(RECORDS);
+                self.worker.component.ready();
+            }
+            Dispatched::RolledBack => self.limit = (sent / 2).max(1),
         }
         Ok(())
     }
 
-    fn count(&self) {
+    fn count(&self, sent: usize) {
         let metrics = &self.shared.metrics;
-        metrics.accepted(self.held.len() as u64);
-        for (_, routed) in &self.held {
+        metrics.accepted(sent as u64);
+        for (_, routed) in &self.held[..sent] {
             if matches!(routed.decision, Decision::Schedule { clamped: true, .. }) {
                 metrics.clamped();
             }

@@ -175,26 +175,35 @@ impl Scanner<'_> {
         if partitions.is_empty() {
             return Ok(());
         }
-        let committed = self.consumer.committed(partitions.iter())?;
+        // Offsets of a transaction under way are not known yet: reading starts all the same, once
+        // they are, and nothing may hold up the other queues meanwhile.
+        let committed = self.consumer.committed(partitions.iter());
+        let committed = committed.unwrap_or_else(|error| {
+            debug!(
+                error = format!("{error:#}"),
+                "committed offsets are not known yet"
+            );
+            BTreeMap::new()
+        });
         for partition in partitions {
             info!(worker = self.worker.name(), queue = %partition, "level queue taken over");
             let committed = committed.get(&partition).copied().flatten();
-            let first = self.first_offset(&partition, committed)?;
-            self.planner.add(LevelQueue::new(partition, Some(first)));
+            let first = self.first_offset(&partition, committed);
+            self.planner.add(LevelQueue::new(partition, first));
         }
         self.post();
         Ok(())
     }
 
-    /// Where reading starts. Says loudly if messages that were not delivered are gone.
-    fn first_offset(&self, partition: &Partition, committed: Option<i64>) -> anyhow::Result<i64> {
-        let (first, _) = self.shared.log.ends(partition)?;
+    /// Where reading starts, if Kafka says. Says loudly if messages that were not delivered are gone.
+    fn first_offset(&self, partition: &Partition, committed: Option<i64>) -> Option<i64> {
+        let (first, _) = self.shared.log.ends(partition).ok()?;
         match committed {
-            Some(committed) if committed >= first => return Ok(committed),
+            Some(committed) if committed >= first => return Some(committed),
             Some(committed) => self.shared.report_loss(partition, committed, first),
             None => {}
         }
-        Ok(first)
+        Some(first)
     }
 
     /// The level table in force; one that is new also decides about what is held.

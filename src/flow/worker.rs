@@ -61,8 +61,12 @@ impl Shared {
         Arc::clone(&self.rules().table)
     }
 
-    /// Puts another level table in force, for what arrives from now on.
-    pub fn replace_table(&self, table: LevelTable) {
+    /// Puts a level table in force from now on.
+    pub fn put_in_force(&self, table: LevelTable) {
+        let table = match self.clock.now() {
+            Some(now) => table.in_force_since(now),
+            None => table,
+        };
         let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
         let mut changed = Rules::clone(&rules);
         changed.table = Arc::new(table);

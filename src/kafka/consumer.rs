@@ -23,7 +23,7 @@ use super::convert;
 use crate::core::record::{Arrival, Partition};
 
 /// How long a question to Kafka may take at a safe point.
-const ASK: Duration = Duration::from_secs(5);
+const ASK: Duration = Duration::from_secs(1);
 
 /// What a rebalance changed.
 pub enum Change {
@@ -195,13 +195,6 @@ impl GroupConsumer {
             }
         }
         Ok(offsets)
-    }
-
-    /// The first and the next offset of a partition in Kafka's log.
-    pub fn watermarks(&self, partition: &Partition) -> anyhow::Result<(i64, i64)> {
-        Ok(self
-            .consumer
-            .fetch_watermarks(&partition.topic, partition.partition, ASK)?)
     }
 
     /// Looks for new partitions of the topics now, not at the next regular refresh.

@@ -182,6 +182,13 @@ impl Delivery {
             )),
             Some(Kind::AtLeastOnce(sender)) => {
                 let sent = sender.send_all(batch);
+                if sent.is_unfinished() {
+                    return Ok(Outcome::Broken {
+                        commit_called: false,
+                        why: "records are neither acknowledged nor refused".to_owned(),
+                        answers: sent.answers,
+                    });
+                }
                 if sent.any_refused() || sent.cut {
                     return Ok(Outcome::Refused(sent.answers));
                 }

@@ -1,5 +1,6 @@
 //! Questions about partitions that need no membership: their ends, offsets at a time, a group's
-//! progress. Called by `flow::housekeeping` on a thread of its own, since every answer may take long.
+//! progress. Called by `flow::housekeeping`, and by the scanner when it takes a queue over: its
+//! answers do not wait behind a fetch, as those of a consumer would.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::config::Config;
 use crate::core::record::Partition;
 use crate::core::time::Timestamp;
 
-const ASK: Duration = Duration::from_secs(5);
+const ASK: Duration = Duration::from_secs(1);
 
 /// A client that only asks.
 pub struct Log {

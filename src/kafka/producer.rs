@@ -64,6 +64,12 @@ pub struct Sent {
 }
 
 impl Sent {
+    /// Whether even purged records did not come back: their answers may still come, and would be
+    /// taken for those of the next batch.
+    pub fn is_unfinished(&self) -> bool {
+        self.purged && !self.any_refused()
+    }
+
     /// Whether Kafka refused anything.
     pub fn any_refused(&self) -> bool {
         self.answers

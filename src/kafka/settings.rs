@@ -11,6 +11,8 @@ use crate::config::{Config, Guarantee};
 /// `transaction.timeout.ms` where the operator names none: it bounds how long a crash can hold
 /// back `read_committed` readers of the real topics.
 const TRANSACTION_TIMEOUT_MS: u64 = 10_000;
+/// How long a partition may take to answer, where the operator does not say.
+const MESSAGE_TIMEOUT_MS: u64 = 5_000;
 
 /// Which of a process' two groups a worker belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,7 @@ impl Role {
 /// Settings for questions about topics and groups.
 pub fn admin(config: &Config) -> ClientConfig {
     let mut client = common(config);
+    overlay(&mut client, &config.kafka.common);
     client.set("allow.auto.create.topics", "false");
     client
 }
@@ -56,6 +59,7 @@ pub fn consumer(config: &Config, role: Role, n: usize) -> ClientConfig {
         ("topic.metadata.refresh.interval.ms", "5000"),
     ];
     set_all(&mut client, defaults);
+    overlay(&mut client, &config.kafka.common);
     overlay(&mut client, &config.kafka.consumer);
     let group = match role {
         Role::Router => config.router_group(),
@@ -87,11 +91,12 @@ pub fn consumer(config: &Config, role: Role, n: usize) -> ClientConfig {
 pub fn producer(config: &Config) -> ClientConfig {
     let mut client = common(config);
     let timeout = TRANSACTION_TIMEOUT_MS.to_string();
+    let message_timeout = MESSAGE_TIMEOUT_MS.to_string();
     let defaults: &[(&str, &str)] = &[
         ("linger.ms", "1"),
         // The first call after a commit is met with CONCURRENT_TRANSACTIONS: ask again soon.
         ("retry.backoff.ms", "5"),
-        ("message.timeout.ms", "5000"),
+        ("message.timeout.ms", &message_timeout),
         // The topic's own limit decides.
         ("message.max.bytes", "104857600"),
         ("queue.buffering.max.kbytes", "65536"),
@@ -102,7 +107,9 @@ pub fn producer(config: &Config) -> ClientConfig {
     if config.guarantee == Guarantee::ExactlyOnce {
         client.set("transaction.timeout.ms", timeout);
     }
+    overlay(&mut client, &config.kafka.common);
     overlay(&mut client, &config.kafka.producer);
+    fit_message_timeout(&mut client, config);
     set_all(
         &mut client,
         &[
@@ -119,7 +126,7 @@ pub fn patience_ms(producer: &ClientConfig) -> u64 {
     let timeout = producer
         .get("message.timeout.ms")
         .and_then(|text| text.parse::<u64>().ok());
-    timeout.unwrap_or(5_000) + 1_000
+    timeout.unwrap_or(MESSAGE_TIMEOUT_MS) + 1_000
 }
 
 fn common(config: &Config) -> ClientConfig {
@@ -127,8 +134,20 @@ fn common(config: &Config) -> ClientConfig {
     client.set("client.id", &config.name);
     client.set_log_level(RDKafkaLogLevel::Debug);
     client.remove("debug");
-    overlay(&mut client, &config.kafka.common);
     client
+}
+
+/// A record's timeout must end before its transaction's: half of it, where nobody chose.
+fn fit_message_timeout(client: &mut ClientConfig, config: &Config) {
+    let chosen = |side: &BTreeMap<String, String>| side.contains_key("message.timeout.ms");
+    let transaction = client
+        .get("transaction.timeout.ms")
+        .and_then(|ms| ms.parse::<u64>().ok());
+    let default = !chosen(&config.kafka.common) && !chosen(&config.kafka.producer);
+    if let Some(transaction) = transaction.filter(|_| default) {
+        let timeout = (transaction / 2).min(MESSAGE_TIMEOUT_MS);
+        client.set("message.timeout.ms", timeout.to_string());
+    }
 }
 
 fn overlay(client: &mut ClientConfig, settings: &BTreeMap<String, String>) {

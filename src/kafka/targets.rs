@@ -78,6 +78,10 @@ impl Targets {
                 why: why.clone(),
             };
         }
+        // A partition that seems not to exist may just have been added.
+        if fixed.is_some_and(|partition| self.lacks(topic, partition)) {
+            self.topics.remove(topic);
+        }
         if !self.refresh(client, topic) {
             return Place::Unreachable;
         }
@@ -121,6 +125,11 @@ impl Targets {
             leaderless: true,
             why: format!("partition {chosen} of {topic} has no leader"),
         }
+    }
+
+    fn lacks(&self, topic: &str, partition: i32) -> bool {
+        let known = self.topics.get(topic).map(|topic| &topic.state);
+        matches!(known, Some(State::Partitions(leaders)) if partition as usize >= leaders.len())
     }
 
     /// Leaves a partition alone for a while, because it did not answer. `false` if Kafka itself

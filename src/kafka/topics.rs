@@ -19,7 +19,7 @@ use super::{convert, settings};
 use crate::config::Config;
 use crate::core::record::Partition;
 
-pub use rules::{dangers, needed, retention};
+pub use rules::{dangers, needed, retention, schedule};
 
 const ASK: Duration = Duration::from_secs(10);
 
@@ -212,7 +212,13 @@ impl Topics {
     pub async fn delete_records(&self, below: &BTreeMap<Partition, i64>) -> anyhow::Result<()> {
         let offsets = convert::offsets(below.iter());
         let deleted = self.admin.delete_records(&offsets, &options()).await;
-        deleted.context("cannot delete delivered records")?;
+        let deleted = deleted.context("cannot delete delivered records")?;
+        for element in deleted.elements() {
+            let partition = format!("{}-{}", element.topic(), element.partition());
+            element
+                .error()
+                .with_context(|| format!("cannot delete delivered records of {partition}"))?;
+        }
         Ok(())
     }
 }

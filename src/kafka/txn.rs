@@ -100,8 +100,10 @@ impl Transactions {
         self.or_abort(named)?;
         let sent = self.send(batch)?;
         if sent.any_refused() {
-            self.abort()?;
-            return Ok(Outcome::Refused(sent.answers));
+            return match self.abort() {
+                Ok(()) => Ok(Outcome::Refused(sent.answers)),
+                Err(ended) => Err(ended.with_answers(sent.answers)),
+            };
         }
         if sent.cut {
             self.abort()?;
@@ -147,7 +149,7 @@ impl Transactions {
         match self.until_stuck(|p| p.commit_transaction(CALL)) {
             Ok(()) => Ok(()),
             Err(error) if severity(&error) == Severity::Abortable => {
-                self.abort()?;
+                self.abort().map_err(Ended::after_commit)?;
                 Err(Ended::Aborted(error.to_string()))
             }
             Err(error) => Err(broken(true, &error)),
@@ -191,6 +193,33 @@ impl Transactions {
             if error.rdkafka_error_code() == Some(RDKafkaErrorCode::ConcurrentTransactions) {
                 std::thread::sleep(Duration::from_millis(5));
             }
+        }
+    }
+}
+
+impl Ended {
+    fn with_answers(self, answers: Vec<Option<Ack>>) -> Ended {
+        match self {
+            Ended::Broken {
+                commit_called, why, ..
+            } => Ended::Broken {
+                commit_called,
+                why,
+                answers,
+            },
+            aborted @ Ended::Aborted(_) => aborted,
+        }
+    }
+
+    /// A commit was asked for, so that its fate must be asked for, too.
+    fn after_commit(self) -> Ended {
+        match self {
+            Ended::Broken { why, answers, .. } => Ended::Broken {
+                commit_called: true,
+                why,
+                answers,
+            },
+            aborted @ Ended::Aborted(_) => aborted,
         }
     }
 }

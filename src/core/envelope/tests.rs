@@ -59,7 +59,7 @@ fn queued(change: impl FnOnce(&mut Record)) -> Result<Envelope, String> {
     let mut record = record(&[("REAL_TOPIC", Some("orders")), ("delayLevel", Some("3"))]);
     record.headers = owned(envelope().waiting(&record));
     change(&mut record);
-    Envelope::read(&record, Some(Timestamp(1_000)), DAY)
+    Envelope::read(&record)
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_record_does_not_grow_by_going_round() {
     for round in 1..=9 {
         envelope = envelope.reparked(Timestamp(1_700_000_000_000 + round), DAY);
         record.headers = owned(envelope.waiting(&record));
-        assert_eq!(Envelope::read(&record, None, DAY).as_ref(), Ok(&envelope));
+        assert_eq!(Envelope::read(&record).as_ref(), Ok(&envelope));
         sizes.push((record.headers.len(), record.size()));
     }
     assert!(sizes.windows(2).all(|pair| pair[0] == pair[1]), "{sizes:?}");
@@ -244,16 +244,6 @@ fn a_schedule_record_that_somebody_else_wrote_is_bad_in_words() {
         check("REAL_QID", Some(bad), "not a partition");
         check("delayd-attempt", Some(bad), "not a count");
     }
-}
-
-#[test]
-fn a_due_time_further_ahead_than_any_level_is_bad() {
-    let due = |ms: i64| queued(|record| record.set(DUE, ms.to_string()));
-    let last = 1_000 + 86_400_000;
-    assert_eq!(due(0).unwrap().due, Timestamp(0));
-    assert_eq!(due(last).unwrap().due, Timestamp(last));
-    assert!(due(last + 1).is_err_and(|why| why.contains("further ahead")));
-    assert!(due(i64::MAX).is_err());
 }
 
 #[test]
@@ -314,20 +304,18 @@ proptest! {
             record.set(REAL_QID, partition.to_string());
         }
         record.headers = owned(envelope.waiting(&record));
-        prop_assert_eq!(Envelope::read(&record, None, Duration::ZERO), Ok(envelope));
+        prop_assert_eq!(Envelope::read(&record), Ok(envelope));
     }
 
     #[test]
     fn any_bytes_in_a_schedule_record_are_read_or_refused(
         name in proptest::sample::select(vec![REAL_TOPIC, REAL_QID, ID, ACCEPTED_AT, TIMESTAMP, DUE, QUEUED_AT, ATTEMPT]),
         value in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..24)),
-        appended in proptest::option::of(any::<i64>().prop_map(Timestamp)),
-        longest in any::<u64>().prop_map(Duration::from_millis),
     ) {
         let mut record = record(&[("REAL_TOPIC", Some("orders"))]);
         record.headers = owned(envelope().waiting(&record));
         record.headers.push(Header { key: name.into(), value });
-        if let Err(why) = Envelope::read(&record, appended, longest) {
+        if let Err(why) = Envelope::read(&record) {
             prop_assert!(!why.is_empty() && why.len() < 200);
         }
     }

@@ -191,7 +191,7 @@ fn a_bad_record_is_no_disorder() {
 fn a_due_time_that_no_table_explains_is_bad_and_holds_nobody_up() {
     let mut queue = queue();
     let far = 400 * 86_400_000;
-    push(&mut queue, arrival(0, 0, far, 0));
+    queue.push(arrival(0, 0, far, 0), &table("1s 5s"), PendingMode::Keep);
     assert!(
         queue
             .pop_due(Timestamp(T0))
@@ -305,4 +305,19 @@ proptest! {
         prop_assert_eq!(all, (0..).take(records.len()).collect::<Vec<i64>>());
         prop_assert_eq!(queue.held(), (0, 0));
     }
+}
+
+#[test]
+fn a_shorter_table_leaves_alone_what_was_queued_after_it_came_into_force() {
+    let (mut queue, short) = (
+        queue(),
+        table("1s 1s 1s 1s").in_force_since(Timestamp(T0 + 500)),
+    );
+    // Queued at T0, before it: shortened. Queued later, by a process with a longer table: not.
+    queue.push(arrival(0, 0, 9_000, 0), &short, PendingMode::Shorten);
+    queue.push(arrival(1, 600, 9_000, 0), &short, PendingMode::Shorten);
+    let due: Vec<_> = std::iter::from_fn(|| queue.pop_due(Timestamp(i64::MAX)))
+        .map(|waiting| waiting.due.0 - T0)
+        .collect();
+    assert_eq!(due, [1_000, 9_000]);
 }

@@ -68,7 +68,7 @@ impl Dispatcher<'_> {
             let Some(Err(blame)) = answer else { continue };
             blamed |= *blame != Blame::Nobody;
             match *blame {
-                Blame::Guilty(guilt) => self.convict(shipments, index, guilt),
+                Blame::Guilty(guilt) => self.convict(shipments, trial, index, guilt),
                 Blame::Name => self.refuse(
                     &mut shipments[index],
                     never("Kafka refuses the topic's name"),
@@ -87,7 +87,7 @@ impl Dispatcher<'_> {
     }
 
     /// What is true of a record too large for its topic is true of larger ones, too.
-    fn convict(&mut self, shipments: &mut [Shipment<'_>], index: usize, guilt: Guilt) {
+    fn convict(&self, shipments: &mut [Shipment<'_>], trial: &Trial, index: usize, guilt: Guilt) {
         if guilt == Guilt::Content {
             return self.refuse(
                 &mut shipments[index],
@@ -97,12 +97,15 @@ impl Dispatcher<'_> {
         let limit = shipments[index].record.size();
         let topic = shipments[index].topic(&self.own).to_owned();
         self.refuse(&mut shipments[index], Refusal::TooLarge);
-        if self.delivery.is_uncompressed() {
-            let as_large =
-                |s: &&mut Shipment<'_>| s.record.size() >= limit && s.topic(&self.own) == topic;
-            let all: Vec<_> = shipments.iter_mut().filter(as_large).collect();
-            all.into_iter()
-                .for_each(|shipment| self.refuse(shipment, Refusal::TooLarge));
+        if !self.delivery.is_uncompressed() {
+            return;
+        }
+        for (other, shipment) in shipments.iter_mut().enumerate() {
+            let undecided =
+                trial.acknowledged[other].is_none() && !matches!(shipment.fate, Fate::Refuse(_));
+            if undecided && shipment.record.size() >= limit && shipment.topic(&self.own) == topic {
+                self.refuse(shipment, Refusal::TooLarge);
+            }
         }
     }
 

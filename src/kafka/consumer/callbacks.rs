@@ -92,6 +92,7 @@ impl GroupContext {
             self.commit(consumer, CommitMode::Sync);
         }
         lock(&self.progress).clear();
+        self.uncommitted.store(false, Ordering::Relaxed);
         for element in partitions.elements() {
             let partition = Partition {
                 topic: element.topic().into(),
@@ -105,21 +106,25 @@ impl GroupContext {
     /// Commits in the background what is delivered, unless a commit is under way.
     pub(super) fn commit_soon(&self, consumer: &BaseConsumer<GroupContext>) {
         let due = self.uncommitted.load(Ordering::Relaxed);
-        if due && !self.committing.swap(true, Ordering::Relaxed) {
-            self.commit(consumer, CommitMode::Async);
+        if due && !self.committing.load(Ordering::Relaxed) {
+            let under_way = self.commit(consumer, CommitMode::Async);
+            self.committing.store(under_way, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn commit(&self, consumer: &BaseConsumer<GroupContext>, mode: CommitMode) {
+    /// Whether there was anything to commit, and Kafka was asked to.
+    pub(super) fn commit(&self, consumer: &BaseConsumer<GroupContext>, mode: CommitMode) -> bool {
         self.uncommitted.store(false, Ordering::Relaxed);
         let progress = lock(&self.progress);
         if progress.is_empty() {
-            return;
+            return false;
         }
-        if let Err(error) = consumer.commit(&convert::offsets(progress.iter()), mode) {
-            self.committing.store(false, Ordering::Relaxed);
+        let asked = consumer.commit(&convert::offsets(progress.iter()), mode);
+        if let Err(error) = &asked {
             debug!(%error, "cannot commit offsets");
+            self.uncommitted.store(true, Ordering::Relaxed);
         }
+        asked.is_ok()
     }
 }
 
@@ -140,6 +145,7 @@ impl ConsumerContext for GroupContext {
         self.count();
         self.committing.store(false, Ordering::Relaxed);
         if let Err(error) = result {
+            self.uncommitted.store(true, Ordering::Relaxed);
             debug!(%error, "cannot commit offsets");
         }
     }

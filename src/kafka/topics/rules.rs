@@ -8,23 +8,29 @@ use super::Needed;
 use crate::config::Config;
 use crate::core::ingress::Ingress;
 
+/// The schedule topic that this configuration needs.
+pub fn schedule(config: &Config) -> Needed {
+    let log_append = ("message.timestamp.type", "LogAppendTime");
+    let levels = i32::try_from(config.levels.count()).unwrap_or(i32::MAX);
+    Needed {
+        name: config.topics.schedule.clone(),
+        partitions: levels,
+        grows: true,
+        settings: vec![
+            ("cleanup.policy", "delete"),
+            log_append,
+            ("retention.ms", "-1"),
+            ("retention.bytes", "-1"),
+        ],
+    }
+}
+
 /// The topics that this configuration needs. Ingress topics that a pattern matches are not ours
 /// to create.
 pub fn needed(config: &Config) -> Vec<Needed> {
     let log_append = ("message.timestamp.type", "LogAppendTime");
-    let levels = i32::try_from(config.levels.count()).unwrap_or(i32::MAX);
     let mut topics = vec![
-        Needed {
-            name: config.topics.schedule.clone(),
-            partitions: levels,
-            grows: true,
-            settings: vec![
-                ("cleanup.policy", "delete"),
-                log_append,
-                ("retention.ms", "-1"),
-                ("retention.bytes", "-1"),
-            ],
-        },
+        schedule(config),
         Needed {
             name: config.dead_letter(),
             partitions: config.topics.partitions,

@@ -76,7 +76,7 @@ proptest! {
                 let headers = envelope.waiting(&after).into_iter();
                 let headers = headers.map(|(key, value)| Header { key: key.to_vec(), value: value.map(|v| v.into_owned()) });
                 let queued = Record { headers: headers.collect(), ..after };
-                prop_assert_eq!(Envelope::read(&queued, None, Duration::ZERO), Ok(envelope));
+                prop_assert_eq!(Envelope::read(&queued), Ok(envelope));
             }
         }
     }
