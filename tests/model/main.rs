@@ -12,7 +12,7 @@ mod worker;
 mod world;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
 use steps::{Setting, setting, step};
 use world::play;
@@ -32,9 +32,20 @@ fn config(cases: u32) -> Config {
     }
 }
 
+/// The same histories every time, so that a failure can be repeated; new ones in the long form.
+fn runner(cases: u32) -> TestRunner {
+    if std::env::var_os("DELAYD_TEST_LONG").is_some() {
+        return TestRunner::new(config(cases));
+    }
+    TestRunner::new_with_rng(
+        config(cases),
+        TestRng::deterministic_rng(RngAlgorithm::ChaCha),
+    )
+}
+
 fn check(cases: u32, setting: impl Strategy<Value = Setting>, steps: usize) {
     let history = (setting, proptest::collection::vec(step(), 1..steps));
-    let result = TestRunner::new(config(cases)).run(&history, |(setting, steps)| {
+    let result = runner(cases).run(&history, |(setting, steps)| {
         play(&setting, &steps).map_err(TestCaseError::fail)
     });
     match result {

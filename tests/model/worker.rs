@@ -236,7 +236,9 @@ impl Worker {
             .queues()
             .filter(|queue| queue.next_due().is_some_and(|due| due <= now));
         let held: usize = due.map(|queue| queue.held().0).sum();
-        let queues = self.planner.queues().count();
+        // It may have owned every queue when it read them.
+        let tables = kafka.tables.iter().map(|table| table.count() as usize);
+        let queues = tables.max().unwrap_or_default();
         // What waits again does not count while it waits, so each queue may hold as much.
         let times = if kafka.set_back { queues } else { 1 };
         let most = (FULL.records + queues) * times + queues * CHUNK;
