@@ -89,7 +89,7 @@ impl Router<'_> {
         if self.held.is_empty() {
             let trouble = self.consumer.trouble(&self.shared.own_topics().schedule);
             self.worker.report(trouble);
-            return Ok(LONGEST_PARK);
+            return Ok(self.consumer.may_sleep(LONGEST_PARK));
         }
         self.send()?;
         Ok(Duration::ZERO)

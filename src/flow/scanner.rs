@@ -84,11 +84,8 @@ impl Scanner<'_> {
         if batch.waiting.is_empty() {
             let trouble = self.consumer.trouble(&self.shared.own_topics().schedule);
             self.worker.report(trouble);
-            return Ok(self
-                .planner
-                .next_due()
-                .map_or(LONGEST_PARK, |due| due.since(now))
-                .min(LONGEST_PARK));
+            let until_due = self.planner.next_due().map(|due| due.since(now));
+            return Ok(self.consumer.may_sleep(until_due.unwrap_or(LONGEST_PARK)));
         }
         self.send(batch.waiting)?;
         Ok(Duration::ZERO)

@@ -17,7 +17,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{ClientConfig, TopicPartitionList};
 use tracing::debug;
 
-use callbacks::{Event, GroupContext, lock};
+use callbacks::{COMMIT_EVERY, Event, GroupContext, lock};
 
 use super::convert;
 use crate::core::record::{Arrival, Partition};
@@ -210,6 +210,15 @@ impl GroupConsumer {
         lock(&context.progress).extend(offsets.iter().map(|(p, offset)| (p.clone(), *offset)));
         context.uncommitted.store(true, Ordering::Relaxed);
         context.commit_soon(&self.consumer);
+    }
+
+    /// How long a worker that would sleep for `idle` may do so: a commit can be due before.
+    pub fn may_sleep(&self, idle: Duration) -> Duration {
+        let uncommitted = &self.consumer.context().uncommitted;
+        if uncommitted.load(Ordering::Relaxed) {
+            return idle.min(COMMIT_EVERY);
+        }
+        idle
     }
 
     /// Commits what is delivered, and waits for it (at-least-once, at the end).

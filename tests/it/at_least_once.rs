@@ -55,3 +55,28 @@ fn at_least_once_repeats_nothing_without_a_crash() {
     let mut reader = world.reader(&[&orders]);
     sender.oracle.watch(&mut reader, seconds(60)).assert_clean();
 }
+
+#[test]
+fn at_least_once_repeats_nothing_that_was_delivered_a_second_before_a_kill() {
+    let world = World::new("at_least_once_settled", TABLE);
+    let orders = world.topic("orders", 4);
+    let launch = world
+        .delayd()
+        .instance("one")
+        .arg("--guarantee", "at-least-once");
+    let mut delayd = launch.start();
+    let mut sender = world.sender(TABLE);
+    let batch: Vec<_> = (0..3_000).map(|n| order(n, n % 4, &orders)).collect();
+    sender.send(&batch);
+    eventually(seconds(30), || {
+        let count = delayd.metric("delayd_delivered_total")?;
+        ensure(count == 3_000.0, || format!("{count} delivered"))
+    });
+    thread::sleep(seconds(1));
+    delayd.kill9();
+    let _delayd = launch.start();
+    thread::sleep(seconds(3)); // a repeat would come now
+    let mut reader = world.reader(&[&orders]);
+    reader.read_for(seconds(3));
+    sender.oracle.verdict(&reader.seen).assert_clean();
+}

@@ -5,16 +5,21 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::base_consumer::PartitionQueue;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext, Rebalance};
-use rdkafka::error::{KafkaError, KafkaResult};
+use rdkafka::error::KafkaError;
 use rdkafka::{ClientContext, TopicPartitionList};
 use tracing::debug;
 
 use crate::core::record::Partition;
 use crate::kafka::{acks, convert};
+
+/// How often offsets are committed in the background. Heartbeats queue behind commits: some
+/// hundred a second cost the member its place.
+pub(super) const COMMIT_EVERY: Duration = Duration::from_millis(50);
 
 pub(super) enum Event {
     Assigned(Partition, Box<PartitionQueue<GroupContext>>),
@@ -34,9 +39,8 @@ pub(super) struct GroupContext {
     pub(super) progress: Mutex<HashMap<Partition, i64>>,
     /// Whether there is progress since the last commit.
     pub(super) uncommitted: AtomicBool,
-    /// Whether a commit is under way: only one is, since heartbeats queue behind commits, and
-    /// some hundred of them cost the member its place.
-    committing: AtomicBool,
+    /// When offsets were last committed in the background.
+    committed: Mutex<Option<Instant>>,
 }
 
 impl GroupContext {
@@ -50,7 +54,7 @@ impl GroupContext {
             served: AtomicUsize::new(0),
             progress: Mutex::default(),
             uncommitted: AtomicBool::new(false),
-            committing: AtomicBool::new(false),
+            committed: Mutex::default(),
         }
     }
 
@@ -103,28 +107,26 @@ impl GroupContext {
         self.worker.unpark();
     }
 
-    /// Commits in the background what is delivered, unless a commit is under way.
+    /// Commits in the background what is delivered, unless that was done just now.
     pub(super) fn commit_soon(&self, consumer: &BaseConsumer<GroupContext>) {
-        let due = self.uncommitted.load(Ordering::Relaxed);
-        if due && !self.committing.load(Ordering::Relaxed) {
-            let under_way = self.commit(consumer, CommitMode::Async);
-            self.committing.store(under_way, Ordering::Relaxed);
+        let mut last = lock(&self.committed);
+        let recent = last.is_some_and(|last| last.elapsed() < COMMIT_EVERY);
+        if self.uncommitted.load(Ordering::Relaxed) && !recent {
+            *last = Some(Instant::now());
+            self.commit(consumer, CommitMode::Async);
         }
     }
 
-    /// Whether there was anything to commit, and Kafka was asked to.
-    pub(super) fn commit(&self, consumer: &BaseConsumer<GroupContext>, mode: CommitMode) -> bool {
+    pub(super) fn commit(&self, consumer: &BaseConsumer<GroupContext>, mode: CommitMode) {
         self.uncommitted.store(false, Ordering::Relaxed);
         let progress = lock(&self.progress);
         if progress.is_empty() {
-            return false;
+            return;
         }
-        let asked = consumer.commit(&convert::offsets(progress.iter()), mode);
-        if let Err(error) = &asked {
+        if let Err(error) = consumer.commit(&convert::offsets(progress.iter()), mode) {
             debug!(%error, "cannot commit offsets");
             self.uncommitted.store(true, Ordering::Relaxed);
         }
-        asked.is_ok()
     }
 }
 
@@ -141,15 +143,6 @@ impl ClientContext for GroupContext {
 }
 
 impl ConsumerContext for GroupContext {
-    fn commit_callback(&self, result: KafkaResult<()>, _offsets: &TopicPartitionList) {
-        self.count();
-        self.committing.store(false, Ordering::Relaxed);
-        if let Err(error) = result {
-            self.uncommitted.store(true, Ordering::Relaxed);
-            debug!(%error, "cannot commit offsets");
-        }
-    }
-
     fn pre_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         self.count();
         match rebalance {
