@@ -88,6 +88,7 @@ impl<'s> Dispatcher<'s> {
     ) -> anyhow::Result<Dispatched> {
         let mut trial = Trial::new(shipments.len());
         while !self.shared.stop.is_set() && trial.started.elapsed() < LONGEST {
+            self.worker.component.beat();
             if let Err(why) = self.choose_partitions(&mut shipments, &trial) {
                 self.wait_for_kafka(&why);
                 if trial.any_acknowledged() {
@@ -172,6 +173,7 @@ impl<'s> Dispatcher<'s> {
             match consumer.committed(offsets.keys()) {
                 Ok(committed) => break committed,
                 Err(error) if asked.elapsed() < UNKNOWN && !self.shared.stop.is_set() => {
+                    self.worker.component.beat();
                     debug!(%error, "the fate of a commit is still unknown");
                     self.shared.stop.wait(PAUSE);
                 }
