@@ -9,8 +9,8 @@ use super::envelope::{Envelope, HeaderMode, OutHeader, level_of};
 use super::ingress::OwnTopics;
 use super::level::{Level, LevelTable};
 use super::level_queue::Waiting;
-use super::record::{Record, Source};
-use super::route::Rules;
+use super::record::{Arrival, Record, Source};
+use super::route::{Decision, Rules};
 use super::time::Timestamp;
 
 /// The longest wait for a partition that has no leader: it usually has one again soon.
@@ -74,6 +74,18 @@ impl<'a> Shipment<'a> {
             fate,
             partition: None,
         }
+    }
+
+    /// The shipment of an ingress record, as it was decided.
+    pub fn routed(arrival: &'a Arrival, decision: &Decision) -> Shipment<'a> {
+        let fate = match decision {
+            Decision::Schedule {
+                level, envelope, ..
+            } => Fate::Schedule(*level, envelope.clone()),
+            Decision::Deliver(envelope) => Fate::Deliver(envelope.clone()),
+            Decision::Refuse(obituary) => Fate::Refuse(obituary.clone()),
+        };
+        Shipment::new(&arrival.source, &arrival.record, fate)
     }
 
     /// The shipment of a record whose wait is over.

@@ -7,6 +7,7 @@ pub mod fate;
 pub mod ingress;
 pub mod level;
 pub mod level_queue;
+pub mod merge;
 pub mod partitioner;
 pub mod planner;
 pub mod record;

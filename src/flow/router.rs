@@ -1,13 +1,14 @@
 //! The router: reads ingress topics, decides about each message, and writes it to its level
 //! queue, its real topic or the dead-letter topic. Run by `worker`; the decision itself is `core::route`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::dispatch::{Dispatched, Dispatcher};
 use super::worker::{self, LONGEST_PARK, Place as Worker, Shared};
-use crate::core::fate::{Fate, Shipment};
+use crate::core::fate::Shipment;
 use crate::core::ingress::Ingress;
+use crate::core::merge::merged;
 use crate::core::record::{Arrival, Partition};
 use crate::core::route::{Decision, Routed, Rules};
 use crate::core::time::Timestamp;
@@ -141,7 +142,7 @@ impl Router<'_> {
         }
         let shipments = batch
             .iter()
-            .map(|(arrival, routed)| shipment(arrival, &routed.decision))
+            .map(|(arrival, routed)| Shipment::routed(arrival, &routed.decision))
             .collect();
         let sent = batch.len();
         match self
@@ -171,32 +172,4 @@ impl Router<'_> {
             }
         }
     }
-}
-
-fn shipment<'a>(arrival: &'a Arrival, decision: &Decision) -> Shipment<'a> {
-    let fate = match decision {
-        Decision::Schedule {
-            level, envelope, ..
-        } => Fate::Schedule(*level, envelope.clone()),
-        Decision::Deliver(envelope) => Fate::Deliver(envelope.clone()),
-        Decision::Refuse(obituary) => Fate::Refuse(obituary.clone()),
-    };
-    Shipment::new(&arrival.source, &arrival.record, fate)
-}
-
-/// Merges partitions by timestamp. Within a partition the order stays, also where its timestamps
-/// go back: each record counts as late as the latest before it.
-fn merged(arrivals: Vec<Arrival>) -> Vec<Arrival> {
-    let mut latest: HashMap<Partition, Timestamp> = HashMap::new();
-    let mut keyed: Vec<(Timestamp, Arrival)> = Vec::with_capacity(arrivals.len());
-    for arrival in arrivals {
-        let stamp = arrival.stamp.time().unwrap_or(Timestamp(0));
-        let key = latest
-            .entry(arrival.source.partition.clone())
-            .or_insert(stamp);
-        *key = stamp.max(*key);
-        keyed.push((*key, arrival));
-    }
-    keyed.sort_by_key(|(key, _)| *key);
-    keyed.into_iter().map(|(_, arrival)| arrival).collect()
 }

@@ -104,7 +104,7 @@ impl Scanner<'_> {
             .dispatch(shipments, &offsets, &self.consumer)?
         {
             Dispatched::Done => {
-                tracing::debug!(records = batch.len(), took = ?started.elapsed(), "batch delivered");
+                debug!(records = batch.len(), took = ?started.elapsed(), "batch delivered");
                 self.planner.settle(&offsets);
                 self.worker.component.ready();
                 self.limits = if started.elapsed() > TOO_SLOW {

@@ -23,6 +23,14 @@ fn reload(delayd: &Delayd) {
     });
 }
 
+/// The one message is parked.
+fn wait_until_scheduled(delayd: &Delayd) {
+    eventually(seconds(10), || {
+        let count = delayd.metric("delayd_scheduled_total")?;
+        ensure(count == 1.0, || format!("{count} scheduled"))
+    });
+}
+
 /// Sends one message; returns when Kafka took it.
 fn send(world: &World, message: Message) -> i64 {
     world.producer().send(&world.ingress(), &[message])[0].timestamp
@@ -70,10 +78,7 @@ fn a_removed_level_is_emptied_and_new_messages_clamp() {
     let launch = world.delayd();
     let mut delayd = launch.start();
     let old = send(&world, order("old", 2, &orders));
-    eventually(seconds(10), || {
-        let count = delayd.metric("delayd_scheduled_total")?;
-        ensure(count == 1.0, || format!("{count} scheduled"))
-    });
+    wait_until_scheduled(&delayd);
     assert_eq!(delayd.terminate().code, Some(0));
     world.levels("500ms");
     let _delayd = launch.start();
@@ -93,10 +98,7 @@ fn a_shorter_delay_pulls_pending_messages_in() {
     let orders = world.topic("orders", 1);
     let delayd = world.delayd().start();
     let accepted = send(&world, order("pulled in", 1, &orders));
-    eventually(seconds(10), || {
-        let count = delayd.metric("delayd_scheduled_total")?;
-        ensure(count == 1.0, || format!("{count} scheduled"))
-    });
+    wait_until_scheduled(&delayd);
     world.levels("2s");
     reload(&delayd);
     let took = arrival(&world, "pulled in").timestamp - accepted;
@@ -110,10 +112,7 @@ fn pending_keep_leaves_pending_messages_alone() {
     let launch = world.delayd().key("pending = \"keep\"");
     let mut delayd = launch.start();
     let accepted = send(&world, order("kept", 1, &orders));
-    eventually(seconds(10), || {
-        let count = delayd.metric("delayd_scheduled_total")?;
-        ensure(count == 1.0, || format!("{count} scheduled"))
-    });
+    wait_until_scheduled(&delayd);
     assert_eq!(delayd.terminate().code, Some(0));
     world.levels("500ms");
     let _delayd = launch.start();

@@ -1,15 +1,14 @@
-//! The small parts of `src/flow` that the workers of the model repeat.
+//! What the workers of the model are set up with: rules, retry policy, and records as they go out.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use delayd::core::envelope::HeaderMode;
-use delayd::core::fate::{Fate, RetryPolicy, Shipment};
+use delayd::core::fate::{RetryPolicy, Shipment};
 use delayd::core::ingress::{Ingress, Route, TargetPartition};
-use delayd::core::record::{Arrival, Header, Partition, Record};
-use delayd::core::route::{Decision, Rules};
-use delayd::core::time::Timestamp;
+use delayd::core::record::{Header, Partition, Record};
+use delayd::core::route::Rules;
 
 use crate::kafka::{Kafka, SCHEDULE, own};
 
@@ -55,31 +54,4 @@ pub(crate) fn outgoing(shipment: &Shipment<'_>) -> Record {
         value: value.map(<[u8]>::to_vec),
         headers: headers.collect(),
     }
-}
-
-pub(crate) fn shipment<'a>(arrival: &'a Arrival, decision: &Decision) -> Shipment<'a> {
-    let fate = match decision {
-        Decision::Schedule {
-            level, envelope, ..
-        } => Fate::Schedule(*level, envelope.clone()),
-        Decision::Deliver(envelope) => Fate::Deliver(envelope.clone()),
-        Decision::Refuse(obituary) => Fate::Refuse(obituary.clone()),
-    };
-    Shipment::new(&arrival.source, &arrival.record, fate)
-}
-
-/// As `flow::router::merged`.
-pub(crate) fn merged(arrivals: Vec<Arrival>) -> Vec<Arrival> {
-    let mut latest: HashMap<Partition, Timestamp> = HashMap::new();
-    let mut keyed = Vec::new();
-    for arrival in arrivals {
-        let stamp = arrival.stamp.time().unwrap_or(Timestamp(0));
-        let key = latest
-            .entry(arrival.source.partition.clone())
-            .or_insert(stamp);
-        *key = stamp.max(*key);
-        keyed.push((*key, arrival));
-    }
-    keyed.sort_by_key(|(key, _)| *key);
-    keyed.into_iter().map(|(_, arrival)| arrival).collect()
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use delayd::core::fate::Shipment;
 use delayd::core::level_queue::{LevelQueue, Waiting};
+use delayd::core::merge::merged;
 use delayd::core::planner::{Limits, Planner};
 use delayd::core::record::{Arrival, Partition, Source, Stamp};
 use delayd::core::route::Routed;
@@ -13,7 +14,7 @@ use delayd::core::time::Timestamp;
 
 use crate::kafka::{Checked, Dispatched, Ending, Grant, Kafka, Out, own};
 use crate::landing::{due, ensure};
-use crate::shape::{is_queue, merged, outgoing, policy, rules, shipment};
+use crate::shape::{is_queue, outgoing, policy, rules};
 
 /// Small, so that short histories reach every limit.
 const FULL: Limits = Limits {
@@ -108,7 +109,7 @@ impl Worker {
         }
         let shipments = held
             .iter()
-            .map(|(arrival, routed)| shipment(arrival, &routed.decision))
+            .map(|(arrival, routed)| Shipment::routed(arrival, &routed.decision))
             .collect();
         match self.dispatch(kafka, now, shipments, &offsets, ending)? {
             Dispatched::Done => {}
